@@ -272,7 +272,7 @@ def test_every_epoch_is_the_simulators_with_one_state_operator_per_level(
         assert len(report["sources"]) == len(sources(flow))
 
 
-def test_late_events_are_counted_and_kept_aside(run, tmp_path):
+def test_late_events_are_counted_and_kept_in_a_side_output(run, tmp_path):
     flow = late()
     write_items(flow, tmp_path, seed=4)
     result, _, _ = run(flow)

@@ -109,7 +109,7 @@ def as_line(value):
     return json.dumps(vars(value), separators=(",", ":")).encode()
 
 
-def test_what_a_gate_cannot_do_is_reported(spark, tmp_path):
+def test_what_a_late_filter_cannot_do_is_reported(spark, tmp_path):
     for epoch, visits in enumerate(epochs()[:2]):
         put(tmp_path / "in", epoch, visits)
     with pytest.raises(RunError, match="late-event"):

@@ -69,7 +69,7 @@ def copy(whole, tmp_path):
     return root
 
 
-def test_what_is_told_of_an_epoch(whole):
+def test_what_is_reported_of_an_epoch(whole):
     _, told = whole
     assert [progress.epoch for progress in told] == [0, 1, 2]
     for progress in told:

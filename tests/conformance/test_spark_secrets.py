@@ -121,7 +121,7 @@ def test_nothing_that_a_run_leaves_has_a_secret_in_it(given_servers, broker, pos
     assert (tmp_path / "run.jsonl").read_text().count('"event": "epoch"') == 1
 
 
-def test_a_wrong_password_for_a_topic_is_refused_and_not_told(given_servers, monkeypatch):
+def test_a_wrong_password_for_a_topic_is_refused_and_not_shown(given_servers, monkeypatch):
     monkeypatch.setenv("WRONG_PASSWORD", "gue55ed")
     flow = cw.Flow("totals")
     flow.sink("out", flow.source("items", Item))

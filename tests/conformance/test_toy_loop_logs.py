@@ -308,7 +308,7 @@ def test_a_bound_that_is_reached_is_reported(tmp_path):
         cw.simulate(flow, {"items": FILES[0]})
 
 
-def test_a_bound_that_is_not_reached_is_not_said(tmp_path):
+def test_a_bound_that_is_not_reached_is_not_reported(tmp_path):
     flow = cw.Flow("loops")
     items = flow.source("items", Item, time="at")
     flow.sink("out", items.iterate(exchanging, max_rounds=6, name="loop"))

@@ -175,7 +175,7 @@ def test_metrics_and_the_live_view_say_what_frontier_says(toy):
     assert held == ["loop 'descend'"] * 5 + ["source 'steps'"]
 
 
-def test_what_people_are_told_of_a_loop(toy):
+def test_what_people_see_of_a_loop(toy):
     for _ in range(2):
         assert toy.run()
     told = shown("checkpoint", "show", toy.job.checkpoint)
@@ -195,7 +195,7 @@ def test_what_people_are_told_of_a_loop(toy):
     assert "windows waits" not in told, "no record would release it"
 
 
-def test_what_people_are_told_of_a_time_in_a_loop(toy):
+def test_what_people_see_of_a_time_in_a_loop(toy):
     for _ in range(2):
         assert toy.run()
     checkpoint = toy.job.checkpoint

@@ -104,7 +104,7 @@ def test_it_has_everything_imported_and_one_thread(server, place):
     assert rest == ["1", "True", "True", "False"], "random numbers would be the same in all"
 
 
-def test_a_process_that_is_killed_is_told_as_one(server, place):
+def test_a_process_that_is_killed_is_reported_as_one(server, place):
     assert run(server, place, "kill")[0] == 128 + signal.SIGKILL
 
 
@@ -155,7 +155,7 @@ def test_without_a_server_the_interpreter_itself_runs(tmp_path, place):
     assert stdout.split()[2] == "False"
 
 
-def test_a_server_that_ends_before_it_has_heard_is_no_server(tmp_path, place):
+def test_a_server_that_ends_before_it_answers_is_no_server(tmp_path, place):
     """Who has connected meanwhile is in line and gets no answer."""
     address = str(tmp_path / "fork.sock")
     listener = socket.socket(socket.AF_UNIX)

@@ -138,7 +138,7 @@ class TestPassword:
         sink = replace(guarded.sink, password_file=str(tmp_path / "password"))
         assert sink.check("readings", None, 0) == []
 
-    def test_a_wrong_one_is_not_told(self, guarded, monkeypatch):
+    def test_a_wrong_one_is_not_shown(self, guarded, monkeypatch):
         monkeypatch.setenv("WRONG_PASSWORD", "gue55ed")
         sink = replace(guarded.sink, password_env="WRONG_PASSWORD")
         (problem,) = sink.check("readings", None, 0)
@@ -155,13 +155,13 @@ class TestPassword:
     @pytest.mark.parametrize(
         "dsn", ["host=h dbname=d password=s3cret", "postgresql://u:s3cret@h/d"]
     )
-    def test_one_in_the_dsn_is_refused_and_not_told(self, guarded, dsn):
+    def test_one_in_the_dsn_is_refused_and_not_shown(self, guarded, dsn):
         sink = replace(guarded.sink, dsn=dsn)
         (problem,) = sink.problems("readings", int)
         assert problem.code == "secret-in-settings"
         assert "s3cret" not in f"{problem} {sink!r}"
 
-    def test_a_dsn_that_cannot_be_read_is_not_told(self, guarded):
+    def test_a_dsn_that_cannot_be_read_is_not_shown(self, guarded):
         (problem,) = replace(guarded.sink, dsn="host=h s3cret").problems("readings", int)
         assert problem.code == "unreadable-dsn"
         assert "s3cret" not in str(problem)

@@ -129,7 +129,7 @@ actions = st.one_of(
 @pytest.mark.parametrize("release", ["early", "commit"])
 @given(script=st.lists(actions, max_size=25))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-def test_each_row_once_and_each_lane_in_order(postgres, tmp_path, monkeypatch, release, script):
+def test_each_row_once_and_each_bucket_in_order(postgres, tmp_path, monkeypatch, release, script):
     run = Run(Out(postgres, tmp_path, release=release))
     for name, *arguments in script:
         if run.epoch == EPOCHS:

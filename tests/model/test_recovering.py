@@ -164,7 +164,7 @@ def test_one_rule_is_broken_at_a_time(title):
     assert len([name for name in vars(broken) if callable(vars(broken)[name])]) == 1
 
 
-def test_a_task_that_has_not_heard_of_the_recovery_drops_what_is_replayed():
+def test_a_task_that_has_not_learned_of_the_recovery_drops_what_is_replayed():
     broken = RECOVERIES["new messages are dropped"]
     _, path = shortest(*of_recovery(broken(), broken.case))
     assert told(path) == [

@@ -42,7 +42,7 @@ def test_validation_that_crashed(code, build):
     assert [problem.code for problem in raised.value.problems] == [code]
 
 
-def test_other_problems_than_a_foreign_stream_are_told_too():
+def test_other_problems_than_a_foreign_stream_are_reported_too():
     flow = cw.Flow("bad")
     flow.source("unused", int)
     flow.sink("out", flow.source("a", Reading).merge(None).key_by("nowhere"))

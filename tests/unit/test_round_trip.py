@@ -48,7 +48,7 @@ def test_exact_implies_that_the_round_trip_loses_nothing(value):
         assert difference(value, back) is None
 
 
-def test_what_is_not_exact_is_not_taken_for_it():
+def test_what_is_not_exact_is_not_mistaken_for_it():
     right = Outer(1.0, (Inner(1, ["a"]),))
     assert exactness(Outer)(right)
     marked = Inner(1, ["a"])

@@ -92,7 +92,7 @@ def test_a_schema_is_json_and_agrees_with_itself(tp):
         (NewType("Name", str), "str"),
     ],
 )
-def test_a_schema_is_told_in_words(tp, rendered):
+def test_a_schema_is_rendered_in_words(tp, rendered):
     assert render(schema_of(tp)) == rendered
 
 

@@ -276,7 +276,7 @@ class Unhashable(Folded):
     ],
     ids=lambda value: "" if isinstance(value, str) else type(value[-1]).__name__,
 )
-def test_what_is_no_order_is_told_with_the_offending_values(samples, message):
+def test_what_is_no_order_is_reported_with_the_offending_values(samples, message):
     with pytest.raises(InputError) as told:
         check_order(samples)
     (problem,) = told.value.problems

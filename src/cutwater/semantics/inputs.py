@@ -104,9 +104,8 @@ def _check_names(sources: Sequence[Source], inputs: Mapping[str, Any]) -> None:
     for name in inputs:
         if name not in names:
             hint = did_you_mean(str(name), names) or f"its sources: {', '.join(names)}"
-            problems.append(
-                Problem("unknown-source", f"there is an input for '{name}'; no such source", hint)
-            )
+            message = f"there is an input for '{name}', which is not a source of this flow"
+            problems.append(Problem("unknown-source", message, hint))
     for source in sources:
         if source.name not in inputs:
             problems.append(
@@ -269,7 +268,7 @@ class SourceReader:
         return InputError(
             Problem(
                 "not-a-time",
-                f"{self.source.title} was given the time {time!r}; it has no place in an order: "
+                f"{self.source.title} was given the time {time!r}, which cannot be ordered: "
                 f"{reason}",
                 "times of a source are of one kind and have <=; correct the input",
             )

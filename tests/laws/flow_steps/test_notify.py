@@ -50,7 +50,9 @@ def completed_by(marks, times):
 
 
 @given(requested())
-def test_each_requested_time_is_told_once_when_it_is_complete_and_the_last_ones_at_the_end(drawn):
+def test_each_requested_time_is_notified_once_when_it_is_complete_and_the_last_ones_at_the_end(
+    drawn,
+):
     case, asked, _ = drawn
     op = telling(asked, dict.fromkeys(case.times, ()))
     outputs, state, waiting = [], op.initial, set()
@@ -69,7 +71,7 @@ def test_each_requested_time_is_told_once_when_it_is_complete_and_the_last_ones_
 
 
 @given(requested())
-def test_a_time_is_told_after_all_events_at_or_before_it(drawn):
+def test_a_time_is_notified_after_all_events_at_or_before_it(drawn):
     """So nothing at or before it is got any more."""
     case, asked, again = drawn
     outputs = list(produce(telling(asked, again), case.lxs))
@@ -83,7 +85,7 @@ def test_a_time_is_told_after_all_events_at_or_before_it(drawn):
 
 
 @given(requested())
-def test_minimal_times_come_first_also_those_that_are_asked_for_while_being_told(drawn):
+def test_minimal_times_come_first_also_those_that_are_asked_for_during_a_notification(drawn):
     """By hand: at each watermark take, again and again, a minimal one of those that are due."""
     case, asked, again = drawn
     op = telling(asked, again)
@@ -141,20 +143,20 @@ def test_a_request_into_the_past_or_sideways_is_refused(times, data):
             op.step(op.initial, Data(now, "a"))
 
 
-def test_while_being_told_a_request_for_the_present_is_refused():
+def test_during_a_notification_a_request_for_the_present_is_refused():
     op = on_complete(lambda s, t, v: (s, [Notify(t)]), lambda s, t: (s, [Notify(t)]), 0)
     with pytest.raises(InputError, match="notification-in-the-past"):
         list(produce(op, [Data(1, "a"), Watermark(1)]))
 
 
-def test_a_request_while_being_told_never_overtakes_an_earlier_one_that_is_due():
+def test_a_request_during_a_notification_never_overtakes_an_earlier_one_that_is_due():
     """The case from P3's neighbours: told of 1, it asks for 3, while 2 is due."""
     asked, again = {0: [1, 2]}, {1: [3], 2: [], 3: []}
     op = telling(asked, again)
     assert told(produce(op, [Data(0, "a"), Watermark(5)])) == [1, 2, 3]
 
 
-def test_what_is_asked_for_twice_is_told_once():
+def test_what_is_asked_for_twice_is_notified_once():
     asked, again = {0: [2], 1: [2], 3: [3]}, {2: [], 3: []}
     op = telling(asked, again)
     events = [Data(0, "a"), Data(1, "b"), Watermark(2), Watermark(2), Data(3, "c"), Watermark(3)]
@@ -179,7 +181,7 @@ def test_a_state_without_requests_is_kept_and_left_alone():
 
 
 @given(requested(), st.data())
-def test_what_is_asked_for_before_the_first_event_is_told_as_if_an_event_had_asked(drawn, data):
+def test_what_is_asked_for_before_the_first_event_is_notified_as_if_an_event_had_asked(drawn, data):
     """P3's Initial(p): the same as a request made by an event before all others."""
     case, asked, again = drawn
     first = data.draw(st.lists(st.sampled_from(case.times), max_size=3))
@@ -198,7 +200,7 @@ def test_what_is_asked_for_before_the_first_event_is_told_as_if_an_event_had_ask
 
 
 @given(st.permutations([Product(0, 2), Product(1, 1), Product(2, 0)]))
-def test_unrelated_times_that_are_due_at_once_are_told_in_the_order_of_their_bytes(asked):
+def test_unrelated_times_that_are_due_at_once_are_notified_in_the_order_of_their_bytes(asked):
     """Which comes first does not depend on who asked first."""
     op = on_complete(lambda s, t, v: (s, []), lambda s, t: (s, [("told", t)]), 0, requests=asked)
     outputs = produce(op, [Watermark(Product(5, 5))])
@@ -206,13 +208,13 @@ def test_unrelated_times_that_are_due_at_once_are_told_in_the_order_of_their_byt
 
 
 @given(st.permutations([0.25, 0.5, 0.75]))
-def test_an_earlier_time_is_told_first_also_where_its_bytes_come_later(asked):
+def test_an_earlier_time_is_notified_first_also_where_its_bytes_come_later(asked):
     assert canonical(0.5) < canonical(0.25)
     op = on_complete(lambda s, t, v: (s, []), lambda s, t: (s, [("told", t)]), 0, requests=asked)
     assert told(produce(op, [Watermark(1.0)])) == [0.25, 0.5, 0.75]
 
 
-def test_times_without_canonical_bytes_are_told_in_the_order_of_the_requests():
+def test_times_without_canonical_bytes_are_notified_in_the_order_of_the_requests():
     class Own:
         def __le__(self, other):
             return self is other or other is everything

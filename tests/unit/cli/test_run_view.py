@@ -113,7 +113,7 @@ def test_a_line_says_if_a_snapshot_is_old_or_fails():
     assert plain_line(view).endswith(", snapshot none yet, the next failed: No space left")
 
 
-def test_a_lag_of_days_is_said_in_days():
+def test_a_lag_of_days_is_reported_in_days():
     view = RunView("copy", lambda: 0.0)
     view.note(epoch(0, lag=86_400 * 321.0))
     assert "in 321 days behind" in plain_line(view)

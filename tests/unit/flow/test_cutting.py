@@ -80,7 +80,7 @@ WHOLE = {
     "'pairs' in its body depends on event times": looping(joined),
     "'by time' in its body depends on event times": looping(timed),
     "a type that cannot be serialised": looping(untyped),
-    "'merge' behind it also reads 'numbers', in another epoch": looping(
+    "'merge' downstream of it also reads 'numbers', in another epoch": looping(
         halving, behind=lambda left, numbers: left.merge(numbers)
     ),
 }

@@ -128,7 +128,7 @@ def test_what_is_given_cannot_be_changed_and_stays_as_it_was():
     state[""][0] = 5  # ours still can be
 
 
-def test_another_value_error_is_not_taken_for_it():
+def test_another_value_error_is_not_mistaken_for_it():
     @cw.vectorised(initial=0)
     def fails(state: int, event: int, keys: cw.Keys) -> tuple[int, None]:
         raise ValueError("no")

@@ -196,7 +196,7 @@ def test_a_recovery_to_nowhere_is_still_reported():
     assert timeline_of(run.explained()).verdict.step == len(run.steps) - 1
 
 
-def test_a_run_that_nothing_explains_is_told_to_its_end():
+def test_a_run_that_nothing_explains_is_shown_to_its_end():
     timeline = timeline_of(toy_runs.impure_run())
     assert not timeline.verdict.holds
     assert len(timeline.steps) > timeline.verdict.step

@@ -128,7 +128,7 @@ class TestAckerOfThePaper:
         ours = Acker((BEGIN,)).advance(0, END_OF_INPUT, [((1, 0), 0b1), ((9, 0), 0b1)])
         assert ours.frontier == (1, 0)
 
-    def test_a_copy_of_a_report_is_taken_for_its_opposite(self):
+    def test_a_copy_of_a_report_is_mistaken_for_its_opposite(self):
         xor_acker = XorAcker(slots=8)
         xor_acker.report(1, 0b1)
         xor_acker.report(1, 0b1)

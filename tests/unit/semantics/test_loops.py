@@ -206,7 +206,7 @@ def test_what_joins_in_a_loop_joins_round_by_round():
     assert cw.simulate(flow, {"numbers": numbers})["out"] == [(7, 4), (5, 2), (3, 0), (1, -2)]
 
 
-def test_requests_before_the_first_event_are_told_in_a_loop_too():
+def test_requests_before_the_first_event_are_notified_in_a_loop_too():
     flow = cw.Flow("awake")
 
     def received(state, time, n):

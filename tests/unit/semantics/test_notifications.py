@@ -63,7 +63,7 @@ TOLD = [
 ]
 
 
-def test_under_a_partial_order_each_time_is_told_once_in_order_also_what_was_asked_from_the_start():
+def test_under_a_partial_order_each_time_is_notified_once_in_order_also_those_asked_at_the_start():
     assert cw.simulate(telling(cw.Product(0, 0)), {"cells": CELLS})["told"] == TOLD
 
 
@@ -80,7 +80,7 @@ def test_every_interleaving_with_crashes_is_explained():
     assert "explored all" in found["failure transparency, all runs"].extent
 
 
-def test_what_is_asked_for_from_the_start_is_told_without_any_event():
+def test_what_is_asked_for_from_the_start_is_notified_without_any_event():
     flow = telling(cw.Product(0, 0))
     assert cw.simulate(flow, {"cells": [cw.Watermark(cw.Product(1, 0))]}).by_epoch("told") == [
         ["0 by 0,0", "0 by 1,0"],
@@ -88,6 +88,6 @@ def test_what_is_asked_for_from_the_start_is_told_without_any_event():
     ]
 
 
-def test_what_is_asked_for_from_the_start_is_told_at_the_end_of_an_empty_input():
+def test_what_is_asked_for_from_the_start_is_notified_at_the_end_of_an_empty_input():
     assert cw.simulate(telling(cw.Product(5, 5)), {"cells": []})["told"] == ["0 by 5,5"]
     assert cw.simulate(telling(), {"cells": []})["told"] == []

@@ -139,7 +139,7 @@ url = "https://me:canary-2@host/"
 """
 
 
-def test_everything_that_is_wrong_is_said_at_once_with_its_line(load):
+def test_everything_that_is_wrong_is_reported_at_once_with_its_line(load):
     with pytest.raises(RunError) as refused:
         load(BAD)
     message = str(refused.value)
@@ -268,7 +268,7 @@ def test_a_secret_of_sparks_is_named_and_handed_over(tmp_path, monkeypatch):
     assert found == {ACCOUNT_KEY: "hunter2", "spark.hadoop.x.token": "hunter3"}
 
 
-def test_a_secret_that_is_not_where_it_is_said_is_a_sentence(tmp_path):
+def test_a_secret_that_is_not_where_it_should_be_is_a_sentence(tmp_path):
     (tmp_path / "run.toml").write_text(f'[spark]\n"{ACCOUNT_KEY}_env" = "NOT_SET_ANYWHERE"\n')
     with pytest.raises(RefusedError, match="no-password"):
         load_config(tmp_path / "run.toml", cw.Flow("empty"))

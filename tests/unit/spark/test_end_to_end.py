@@ -165,7 +165,7 @@ def test_another_order_does_no_harm_where_nothing_shows_it(tmp_path):
     assert found["commit"].weaknesses == ()
 
 
-def test_a_tested_claim_is_said_to_be_tested(tmp_path, monkeypatch):
+def test_a_tested_claim_is_reported_as_tested(tmp_path, monkeypatch):
     monkeypatch.setattr(settings, "noted_check", lambda _flow: CheckRecord("", 1, 400, ""))
     found = one_task(weighed, Reordered, tmp_path)["commit"]
     assert "which it relies on (`check` tested it)" in str(found)

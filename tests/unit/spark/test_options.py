@@ -76,6 +76,6 @@ def test_the_shortest_times_are_long_enough():
     assert settled({"batch_interval": 5, "hung_after": 0.1})["batch_interval"] == 5
 
 
-def test_everything_that_is_wrong_is_said_at_once():
+def test_everything_that_is_wrong_is_reported_at_once():
     error = refused(adopt=True, fresh=True, mode="fast", hung_after=0)
     assert codes(error.problems) == ["unknown-choice", "not-seconds", "adopt-and-fresh"]

@@ -170,7 +170,7 @@ def test_another_flow_plans_anew_what_nobody_saw(world):
     assert world.checkpoint.identity().code == identity_of(world.job_of(less), 2).code
 
 
-def test_another_flow_finishes_what_was_shown_if_it_is_told_to(world):
+def test_another_flow_finishes_what_was_shown_if_it_is_asked_to(world):
     world.show("copy")
     _, told = world.start(less, finish_with_this_flow=True)
     assert world.is_planned()

@@ -86,7 +86,7 @@ def test_steps_that_wait_for_times_are_let_through():
     check_support(spark_plan(flow))
 
 
-def test_all_gaps_are_told_at_once_with_the_place():
+def test_all_gaps_are_reported_at_once_with_the_place():
     flow = cw.Flow("gaps")
     unknown = clicks(flow).map(lambda click: click)
     flow.sink("a", unknown.batch(name="held"))

@@ -158,7 +158,7 @@ def test_numpy_numbers_among_objects_become_those_of_python():
         (dt.datetime, np.array([0, 1], "M8[ns]"), [dt.datetime(1970, 1, 1)] * 2),
     ],
 )
-def test_what_can_be_taken_for_a_column_is(tp, array, values):
+def test_what_can_be_a_column_is(tp, array, values):
     layout = Layout.of(tp)
     found = layout.to_values(layout.split(array, 2, "it"))
     assert found == values

@@ -127,8 +127,8 @@ def why_whole(steps: Sequence[s.Step], number: int, types: Sequence[StreamType])
                 f"'{inner.name}' in its body depends on event times, which include the iteration "
                 "there"
             )
-    for behind, other in _beside(steps, number):
-        return f"'{behind.name}' behind it also reads '{other.name}', in another epoch"
+    for reader, other in _beside(steps, number):
+        return f"'{reader.name}' downstream of it also reads '{other.name}', in another epoch"
     return _unkept(step, types[step.inputs[0]])
 
 

@@ -194,7 +194,7 @@ def _other_clocks(segment: Segment) -> Problem:
     return Problem(
         "clocks-do-not-meet",
         f"{segment.steps[0].title} reads streams whose times are products of different clocks, so "
-        "nothing is complete at all of them that one of them says",
+        "a watermark of one completes no time of the others",
         "merge the sources before their clocks are joined",
     )
 

@@ -162,7 +162,7 @@ class FrontierTracker:
                 found += _with_body(step, self._frontier(number, step, by_clock))
         return tuple(found)
 
-    def steps_behind(
+    def steps_after_loop(
         self,
         loop: str,
         released: Sequence[Position],
@@ -174,9 +174,11 @@ class FrontierTracker:
         Sources are at `released`: where they were when the newest input epoch that left was read.
         """
         self.move(released)
-        behind = self.topology.behind(loop)
-        earlier = {each.step: each for each in self.steps(asked) if each.step in behind}
-        return tuple(_held_by_loop(earlier.get(each.step, each), loop, behind) for each in steps)
+        downstream = self.topology.downstream_of(loop)
+        earlier = {each.step: each for each in self.steps(asked) if each.step in downstream}
+        return tuple(
+            _held_by_loop(earlier.get(each.step, each), loop, downstream) for each in steps
+        )
 
     def entered(self, loop: str, positions: Sequence[Position]) -> tuple[Any, Any]:
         """What is complete where a loop begins with sources at `positions`, and their newest time.
@@ -256,8 +258,8 @@ def _with_body(step: StepTimes, found: StepFrontier) -> Iterator[StepFrontier]:
         )
 
 
-def _held_by_loop(step: StepFrontier, loop: str, behind: Collection[str]) -> StepFrontier:
-    if step.step not in behind or step.is_complete:
+def _held_by_loop(step: StepFrontier, loop: str, downstream: Collection[str]) -> StepFrontier:
+    if step.step not in downstream or step.is_complete:
         return step
     return replace(step, holders=(Position(loop, completed=step.completed, is_loop=True),))
 
@@ -375,7 +377,7 @@ def frontiers_in(checkpoint: Checkpoint, asked: str | None = None) -> Frontiers:
     iterating: tuple[IteratingInput, ...] = ()
     if loop and loop.input_epochs:
         released = _positions(topology, checkpoint.chunks_at(loop.released))
-        steps = tracker.steps_behind(loop.loop, released, steps, asked)
+        steps = tracker.steps_after_loop(loop.loop, released, steps, asked)
         entered = functools.partial(_entered, checkpoint, tracker, loop.loop)
         iterating = tuple(iterating_inputs(loop, entered))
     return Frontiers(

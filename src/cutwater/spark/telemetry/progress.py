@@ -222,7 +222,7 @@ class Reports:
             return steps
         released = released_after(checkpoint, epoch)
         positions = [each for name in self._job.sources for each in self._position(name, released)]
-        return self._tracker.steps_behind(self._job.loops.logs[0].loop, positions, steps)
+        return self._tracker.steps_after_loop(self._job.loops.logs[0].loop, positions, steps)
 
     def _position(self, name: str, entries: Mapping[str, int]) -> list[Position]:
         chunks = self._chunks(name, entries[name]) if entries.get(name) else []

@@ -157,7 +157,7 @@ class FlowShape:
             return before[0]
         return (tuple(sorted({name for clocks in before for name in clocks[0]})),)
 
-    def behind(self, name: str) -> set[str]:
+    def downstream_of(self, name: str) -> set[str]:
         """The names of a step, of all steps downstream of it, and of those in their bodies."""
         found: set[int] = set()
         for number, step in enumerate(self.steps):

@@ -46,7 +46,7 @@ def test_what_a_model_must_say_to_be_reduced():
         assert check_model(Silent(2, 1)).unique_states == 4
 
 
-def test_what_is_said_of_a_model_counts_for_the_class_that_says_it():
+def test_a_claim_about_a_model_counts_for_the_class_that_makes_it():
     class Other(Counters):
         def step(self, state, i):
             return super().step(state, 0)
@@ -127,7 +127,7 @@ def test_a_class_that_overrides_any_method_makes_no_claim(name):
         assert not is_acyclic(model)
 
 
-def test_a_helper_that_only_a_subclass_has_is_part_of_what_is_reported():
+def test_a_helper_that_only_a_subclass_has_is_part_of_the_claim():
     class Template(Counters):
         def step(self, state, i):
             return self.effect(state, i)

@@ -89,7 +89,7 @@ def test_a_window_that_never_closed_is_named_with_inputs_that_close_one():
     assert found.count("Click(") == 2
 
 
-def test_a_frontier_that_cannot_move_is_said_with_the_source_that_holds_it():
+def test_a_frontier_that_cannot_move_is_reported_with_the_source_that_holds_it():
     flow = cw.Flow("held")
     flow.sink("batches", clicks(flow, watermark=False).batch())
     assert notes(flow, {"clicks": [Click("a", 0, 0)]}) == [
@@ -156,7 +156,7 @@ def test_the_same_seed_finds_the_same_inputs():
     assert notes(joined(), inputs) == notes(joined(), inputs)
 
 
-def test_a_frontier_that_moves_and_completes_nothing_is_not_said_to_be_held():
+def test_a_frontier_that_moves_and_completes_nothing_is_not_reported_to_be_held():
     flow = cw.Flow("too early")
     flow.sink("batches", clicks(flow, watermark=False).batch())
     assert notes(flow, {"clicks": [Click("a", 5, 0), cw.Watermark(0)]}) == [
@@ -226,7 +226,7 @@ def test_all_that_a_loop_does_is_no_gap():
     ]
 
 
-def test_a_frontier_in_a_loop_that_cannot_move_is_said_with_the_source_that_holds_it():
+def test_a_frontier_in_a_loop_that_cannot_move_is_reported_with_the_source_that_holds_it():
     messages = notes(in_loops(waiting, watermark=False), {"clicks": [Click("a", 0, 1)]})
     assert messages[0] == (
         "on_complete 'waits' completed nothing before the end of the input: its frontier cannot "
@@ -275,12 +275,12 @@ def test_a_state_that_never_expires_is_named_with_inputs_that_let_it():
     assert notes(expiring(), {"clicks": late}) == []
 
 
-def test_a_state_that_cannot_expire_is_said_with_the_source_that_holds_the_frontier():
+def test_a_state_that_cannot_expire_is_reported_with_the_source_that_holds_the_frontier():
     message, *_ = notes(expiring(watermark=False), {"clicks": [Click("a", 0, 2)]})
     assert message.endswith("its frontier cannot move, since 'clicks' has no watermarks")
 
 
-def test_what_holds_of_no_event_is_not_said_to_hold():
+def test_what_holds_of_no_event_is_not_reported_to_hold():
     flow = cw.Flow("sizes")
     flow.sink("sizes", clicks(flow).flat_map(large_sizes))
     report = cw.check(flow, {"clicks": []}, crashes=1, max_states=500, walks=2)

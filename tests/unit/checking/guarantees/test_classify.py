@@ -114,7 +114,7 @@ def test_the_same_seed_finds_the_same_witness():
     assert found(1)["exactly-once"] is not None
 
 
-def test_a_bound_is_said_and_refutes_nothing():
+def test_a_bound_is_reported_and_refutes_nothing():
     system = flink_epochs("replay from an older offset")
     found = classify(system, letters("ab"), max_states=5)
     verdicts = found.verdicts["exactly-once"]

@@ -178,7 +178,7 @@ def test_the_end_of_an_operator_must_be_pure_too():
     assert found["purity"].reason == "finish changed the state that it was given"
 
 
-def test_an_operator_that_cannot_take_the_last_watermark_is_told_of_too():
+def test_an_operator_that_cannot_take_the_last_watermark_is_reported_too():
     def step(state, event):
         return state, [event] if event.time < 3 else 1 / 0
 
@@ -265,7 +265,7 @@ def test_a_result_is_found_by_its_name():
         report["speed"]
 
 
-def test_all_bad_arguments_are_told_at_once():
+def test_all_bad_arguments_are_reported_at_once():
     with pytest.raises(InputError) as told:
         check_operator(identity(), times=[], lag=-1, examples=0)
     assert [problem.message for problem in told.value.problems] == [

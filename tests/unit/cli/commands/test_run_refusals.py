@@ -81,7 +81,7 @@ def test_a_name_that_is_no_flow(refuse):
     )
 
 
-def test_every_wrong_name_is_told_at_once(refuse):
+def test_every_wrong_name_is_reported_at_once(refuse):
     message = refuse(*changed(("items=in", "itms=in"), ("sums=out", "tables=out")))
     for code in ("unknown-source", "unbound-source", "unknown-sink", "unbound-sink"):
         assert message.count(f"[{code}]") == 1

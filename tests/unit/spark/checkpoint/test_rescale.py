@@ -102,7 +102,7 @@ def test_a_move_to_another_number_that_was_cut_off(checkpoint):
         cutwater_spark.rescale(checkpoint.root, 8)
 
 
-def test_a_move_back_is_not_taken_for_one_that_was_never_begun(checkpoint):
+def test_a_move_back_is_not_mistaken_for_one_that_was_never_begun(checkpoint):
     log(checkpoint, 3, 8, is_finished=False)
     assert "[half-rescaled]" in refusal(checkpoint, 2)
 

@@ -86,7 +86,7 @@ def test_steps_that_change_places_are_refused():
     assert "step 'total' was in level 2 and is in level 1" in text
 
 
-def test_all_differences_are_told_at_once():
+def test_all_differences_are_reported_at_once():
     changed = identity(two_levels(name="other", source="things"), buckets=8, partitions=1)
     assert len(differences(identity(two_levels()), changed)) == 4
 

@@ -107,7 +107,7 @@ DEEP = 100_000
     ],
     ids=lambda line: repr(line[:40]),
 )
-def test_a_line_that_is_no_record_is_kept_aside(tmp_path, line):
+def test_a_line_that_is_no_record_is_kept_in_a_side_output(tmp_path, line):
     def make(root):
         (root / "in").mkdir(exist_ok=True)
         (root / "in" / "a.jsonl").write_bytes(b'{"id": 0}\n' + line + b'\n{"id": 2}\n')

@@ -237,7 +237,7 @@ class TestFolder:
         place.show(new, 0, 4)
         assert place.sink.published() == [0, 1, 2]
 
-    def test_an_epoch_that_the_other_shows_meanwhile_is_not_taken_for_its_own(self, place, new):
+    def test_an_epoch_that_the_other_shows_meanwhile_is_not_mistaken_for_its_own(self, place, new):
         place.take_over(new, keep=True)
         foreign = place.sink.root / "epoch=2"
         foreign.mkdir()

@@ -56,7 +56,7 @@ NAIVE = "2024-01-01T00:02:30"
 
 @pytest.mark.parametrize("before", [0, 1], ids=["in the first epoch", "in a later one"])
 @pytest.mark.parametrize("place", [1, 2, 4])
-def test_a_naive_time_among_aware_ones_is_set_aside(tmp_path, before, place):
+def test_a_naive_time_among_aware_ones_is_a_dead_letter(tmp_path, before, place):
     job = job_of(tmp_path, skip_bad_records=True)
     times = [*AWARE[:place], NAIVE, *AWARE[place:]]
     if before:

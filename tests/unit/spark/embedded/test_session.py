@@ -50,7 +50,7 @@ def test_a_session_with_the_settings_is_let_through():
     check_session(Session(**{PROVIDER: ROCKSDB, FORMAT: "2"}))
 
 
-def test_what_is_missing_is_told_with_what_to_set():
+def test_what_is_missing_is_reported_with_what_to_set():
     with pytest.raises(RunError) as refused:
         check_session(Session(**{FORMAT: "1"}))
     first, second = refused.value.problems

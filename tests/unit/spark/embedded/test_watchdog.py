@@ -75,7 +75,7 @@ def failing_when(is_cut_off, hung_after_s):
         raise ConnectionError("the JVM is gone")
 
 
-def test_what_fails_since_it_was_cut_off_is_said_in_its_sentence():
+def test_what_fails_since_it_was_cut_off_is_reported_in_its_sentence():
     with pytest.raises(ResourceError, match=r"\[hung\]"):
         failing_when(is_cut_off=True, hung_after_s=0.01)
 

@@ -221,7 +221,7 @@ FITTING = [
 
 
 @pytest.mark.parametrize(("found", "fitting", "others"), FITTING, ids=str)
-def test_which_columns_can_be_taken_for_which_types(found, fitting, others):
+def test_which_columns_fit_which_types(found, fitting, others):
     assert not [tp for tp in fitting if is_misfit(found, tp)]
     assert not [tp for tp in others if not is_misfit(found, tp)]
 

@@ -146,7 +146,7 @@ def shifting(_: int, item: Item) -> tuple[int, list[Item]]:
 @pytest.mark.parametrize(
     ("task", "code"), [(growing, "lost-in-a-snapshot"), (shifting, "cannot-be-written")]
 )
-def test_what_cannot_be_written_down_is_said_with_its_step(toy, task, code):
+def test_what_cannot_be_serialised_is_reported_with_its_step(toy, task, code):
     flow = cw.Flow("large")
     made = flow.source("items", Item).key_by("name").apply(task, name="first")
     flow.sink("out", made.key_by("name").apply(count))

@@ -62,7 +62,7 @@ def test_a_sink_that_hangs_ends_the_run(tmp_path, is_to_stop):
     assert StopRequest(tmp_path).is_made() == is_to_stop
 
 
-def test_a_run_whose_sinks_go_on_is_not_taken_for_hung(tmp_path):
+def test_a_run_whose_sinks_go_on_is_not_mistaken_for_hung(tmp_path):
     run = Run(tmp_path, lambda passed: passed // 15)
     run.watch()
     assert run.passed > 200

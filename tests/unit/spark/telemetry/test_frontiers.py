@@ -40,7 +40,7 @@ def segment(name):
 
 
 @given(st.lists(marks, min_size=1, max_size=4))
-def test_a_frontier_is_what_its_segment_is_told_is_complete(moves):
+def test_a_frontier_is_what_its_segment_sees_as_complete(moves):
     tracker = FrontierTracker(TOPOLOGY)
     for at in moves:
         tracker.move([Position(name, completed=mark) for name, mark in at.items()])
@@ -116,7 +116,13 @@ def test_steps_in_loops_are_held_as_the_loop_that_iterates_inside_an_epoch(at, a
         assert found[name].completed == found["around"].completed
         assert found[name].holders == found["around"].holders
         assert found[name].is_complete == found["around"].is_complete
-    assert topology_of(in_loops()).behind("around") == {"around", "kept", "inside", "told", "out"}
+    assert topology_of(in_loops()).downstream_of("around") == {
+        "around",
+        "kept",
+        "inside",
+        "told",
+        "out",
+    }
 
 
 def test_a_checkpoint_keeps_the_bodies_of_loops(tmp_path):

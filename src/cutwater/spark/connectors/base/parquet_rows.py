@@ -42,7 +42,7 @@ def parquet_column_problems(sink: str, record: Any) -> Iterator[Problem]:
             yield Problem(
                 "columns-alike",
                 f"sink '{sink}' would have the columns '{other}' and '{name}', which many readers "
-                "take for one",
+                "treat as one",
                 f"rename a field of {typename(record)}",
             )
 

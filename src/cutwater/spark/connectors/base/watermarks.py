@@ -369,7 +369,7 @@ def not_a_time(source: Source, time: Any, reason: str) -> Problem:
     """Why a value cannot be the time of an event."""
     return Problem(
         "not-a-time",
-        f"{source.title} was given the time {time!r}; it has no place in an order: {reason}",
+        f"{source.title} was given the time {time!r}, which cannot be ordered: {reason}",
         "times of a source are of one kind and have <=; correct the input",
     )
 

@@ -142,7 +142,7 @@ EPOCHS = st.lists(
 
 
 @given(EPOCHS, st.none() | st.integers(1, 10))
-def test_complete_is_what_every_partition_that_is_heard_is_past_and_stays_so(epochs, patience):
+def test_complete_is_what_every_partition_that_counts_is_past_and_stays_so(epochs, patience):
     """Against what each partition alone would say."""
     tracked, kept, now = partition_tracker(patience), None, 0
     newest, behind, wanted = {}, {}, None

@@ -154,7 +154,7 @@ def test_a_checkpoint_that_is_anothers_is_no_matter(sink):
     assert sink.generation("means") == 0
 
 
-def test_a_lane_that_is_behind_hides_no_call_where_tasks_do_not_wait(sink, given, tmp_path):
+def test_a_bucket_that_is_behind_hides_no_call_where_tasks_do_not_wait(sink, given, tmp_path):
     """Two tasks note that their calls begin, at the same time and for different ticks."""
     who = replace(claim(checkpoint=tmp_path), is_bulk_synchronous=False)
     sink.claim(who)

@@ -33,7 +33,7 @@ def test_an_epoch_is_seen_when_it_is_published_and_not_before(table):
     assert DeltaObserver(table.path).epochs() == {0: 3}
 
 
-def test_rows_of_several_lanes_are_in_order(table):
+def test_rows_of_several_buckets_are_in_order(table):
     who = take(table)
     buckets = [
         bucket(Mean, [Mean("a", 0.0), Mean("a", 1.0)], label=1, first=3),

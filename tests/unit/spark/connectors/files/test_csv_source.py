@@ -296,7 +296,7 @@ def test_a_long_file_is_read_in_runs_and_by_many(folder, copy, monkeypatch):
     assert items(copied) == rows
 
 
-def test_a_csv_feed_says_that_it_can_be_read_again():
+def test_a_csv_source_says_that_it_can_be_replayed():
     replay = Csv("in").replay()
     assert replay.is_replayable
     assert "unchanged" in replay.provided

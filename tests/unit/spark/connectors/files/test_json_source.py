@@ -194,7 +194,7 @@ def test_the_line_is_right_in_a_later_epoch_too(items, tmp_path):
     assert ":4 is not a record" in extract(str(failed.value)).problems[0].message
 
 
-def test_bad_records_are_kept_aside(items, tmp_path):
+def test_bad_records_are_kept_in_a_side_output(items, tmp_path):
     put(tmp_path, "bad\n" + line("a") + "\n" + '{"name": 1}\n' * 3 + line("b"))
     reader = items(skip_bad_records=True)
     good, bad = read(reader, 0, latest(reader)).values()

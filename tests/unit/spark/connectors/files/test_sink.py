@@ -232,7 +232,7 @@ def test_two_runs_with_the_same_pid_do_not_share_temporary_files(out, monkeypatc
     assert len(set(names)) == len(names) == 2
 
 
-def test_parts_of_one_lane_follow_one_another(out):
+def test_parts_of_one_bucket_follow_one_another(out):
     """Without an exchange each task has a part of the same bucket; fewer rows do not come first."""
     out.claim(claim(1))
     parts = [stage(out, 0, "3", last="cc"), stage(out, 0, "1", "2", last="bb")]

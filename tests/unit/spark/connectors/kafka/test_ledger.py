@@ -49,7 +49,7 @@ def slot(epoch, generation=1, labels=(1,)):
     return json.dumps(entry).encode()
 
 
-def test_nothing_is_said_of_an_account_that_never_wrote(ledger):
+def test_nothing_is_known_of_an_account_that_never_wrote(ledger):
     assert ledger.generation(MINE) == 0
     assert not ledger.is_out(MINE)
     assert ledger.writers(MINE) == []
@@ -88,7 +88,7 @@ def test_every_account_of_a_topic_is_an_owner_of_it(ledger):
     assert set(ledger.owners("topic")) == {MINE, *OTHERS[1:]}
 
 
-def test_writers_are_told_by_generation_and_slot_until_they_are_ended(ledger):
+def test_writers_are_listed_by_generation_and_slot_until_they_are_ended(ledger):
     ledger._note(writer_key(MINE, 1, "0"), b"")
     ledger._note(writer_key(MINE, 2, "driver"), b"")
     assert ledger.writers(MINE) == [(1, "0"), (2, "driver")]

@@ -111,7 +111,7 @@ def test_a_task_that_is_tried_again_after_it_wrote_writes_nothing(
     assert totals(seen) == {b"u1": [5], b"u2": [6]}
 
 
-def test_a_lane_that_moved_to_another_task_is_known(sink, claim, seen):
+def test_a_bucket_that_moved_to_another_task_is_known(sink, claim, seen):
     """The number of partitions may change while an epoch is half written."""
     sink.claim(claim)
     put(sink, claim, 4, bucket(1, 5), bucket(3, 6))
@@ -285,7 +285,7 @@ def test_a_zombie_with_a_connection_of_its_own_is_refused(sink, claim, seen):
     assert totals(seen) == {b"u1": [5, 6]}
 
 
-def test_what_writers_told_of_themselves_is_forgotten_once_they_are_ended(sink, claim):
+def test_what_writers_announced_is_forgotten_once_they_are_ended(sink, claim):
     for generation in range(1, 4):
         now = replace(claim, generation=generation)
         sink.claim(now)
@@ -340,7 +340,7 @@ def test_an_epoch_is_published_once(staging, claim, seen, is_new_process):
     assert totals(seen) == {b"u1": [5, 6]}
 
 
-def test_a_driver_that_was_taken_for_dead_publishes_nothing(staging, claim, seen):
+def test_a_driver_that_was_presumed_dead_publishes_nothing(staging, claim, seen):
     staging.claim(claim)
     staging.publish(claim, 0, [put(staging, claim, 0, bucket(1, 5))])
     receipt = put(staging, claim, 1, bucket(1, 6))
@@ -437,7 +437,7 @@ def test_a_ledger_that_forgets_is_refused(broker, sink):
     assert problem.code == "ledger-forgets"
 
 
-def test_a_row_that_is_too_large_is_said_and_nothing_is_written(broker, sink, claim, seen):
+def test_a_row_that_is_too_large_is_reported_and_nothing_is_written(broker, sink, claim, seen):
     sink.claim(claim)
     with pytest.raises(RunError) as error:
         put(sink, claim, 0, bucket(2, 1), bucket(1, 5, user="u" * 1_100_000))
@@ -532,7 +532,7 @@ def test_an_epoch_that_takes_longer_than_its_transaction_names_the_timeout(
 @pytest.mark.parametrize(
     ("cause", "expected"), [("_TRANSPORT", "kafka-unreachable"), ("_FENCED", "transaction-timeout")]
 )
-def test_a_broker_that_is_down_is_not_taken_for_a_slow_one(claim, monkeypatch, cause, expected):
+def test_a_broker_that_is_down_is_not_mistaken_for_a_slow_one(claim, monkeypatch, cause, expected):
     def fails(*_):
         raise KafkaException(KafkaError(getattr(KafkaError, cause)))
 

@@ -269,7 +269,7 @@ class TestMisfits:
         assert list(problems) == [code]
         assert message in problems[code]
 
-    def test_every_problem_is_said_at_once(self, make_out):
+    def test_every_problem_is_reported_at_once(self, make_out):
         assert list(self.problems(make_out, "key int, x int NOT NULL")) == [
             "column-type",
             "missing-column",

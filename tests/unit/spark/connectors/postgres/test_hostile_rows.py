@@ -42,7 +42,7 @@ ROWS = {
 BAD = {3, 6, 7, 8, 10}
 
 
-def test_hostile_rows_are_carried_or_kept_aside(postgres, tmp_path):
+def test_hostile_rows_are_carried_or_kept_in_a_side_output(postgres, tmp_path):
     postgres.execute(
         "CREATE TABLE hostile (id bigint PRIMARY KEY, text text, number numeric, weight float8,"
         " parts jsonb, xid xid8 NOT NULL DEFAULT pg_current_xact_id())"

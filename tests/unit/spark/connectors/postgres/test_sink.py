@@ -24,7 +24,7 @@ class TestEarly:
         assert out.rows() == [("k1", 1), ("k1", 2), ("k2", 3)]
         assert out.sink.row_count(out.claim) == 3
 
-    def test_rows_of_lanes_are_merged_by_their_orders(self, out):
+    def test_rows_of_buckets_are_merged_by_their_orders(self, out):
         out.write(0, {1: [1, 3], 2: [2, 4]})
         assert [n for _, n in out.rows()] == [1, 2, 3, 4]
 
@@ -64,7 +64,7 @@ class TestEarly:
         second.join()
         assert out.buckets() == {1: [1], 2: [2]}
 
-    def test_an_attempt_that_is_rolled_back_leaves_the_lane_to_the_other(self, out):
+    def test_an_attempt_that_is_rolled_back_leaves_the_bucket_to_the_other(self, out):
         second = threading.Thread(target=out.write, args=(0, {1: [1]}))
         first = psycopg.connect(out.server.dsn)
         first.execute(
@@ -99,7 +99,7 @@ class TestCommit:
         out.publish(0, [out.write(0, {1: [1]})])
         assert out.rows() == [("k1", 1)]
 
-    def test_parts_of_a_lane_follow_one_another(self, make_out):
+    def test_parts_of_a_bucket_follow_one_another(self, make_out):
         out = make_out(release="commit").ready()
         out.publish(0, [out.write(0, {1: [3, 4]}), out.write(0, {1: [1, 2]})])
         assert out.buckets() == {1: [1, 2, 3, 4]}
@@ -140,7 +140,7 @@ class TestCommit:
 
 
 class TestFence:
-    def test_the_task_of_a_zombie_is_told_so_and_writes_nothing(self, out):
+    def test_the_task_of_a_zombie_is_fenced_and_writes_nothing(self, out):
         zombie = out.claim
         out.restart()
         with pytest.raises(RunError) as error:
@@ -149,7 +149,7 @@ class TestFence:
         assert "generation 2 has taken over from generation 1" in str(error.value)
         assert out.rows() == []
 
-    def test_the_driver_of_a_zombie_is_told_so_and_writes_nothing(self, make_out):
+    def test_the_driver_of_a_zombie_is_fenced_and_writes_nothing(self, make_out):
         out = make_out(release="commit").ready()
         zombie, staged = out.claim, out.write(0, {1: [1]})
         out.restart()
@@ -236,7 +236,9 @@ class TestCheck:
     def test_another_sink_of_the_checkpoint_is_refused(self, out):
         assert self.problem(out, "q", 0, name="totals").code == "another-sink"
 
-    def test_a_server_that_is_not_there_is_waited_for_and_then_said(self, make_out, monkeypatch):
+    def test_a_server_that_is_not_there_is_waited_for_and_then_reported(
+        self, make_out, monkeypatch
+    ):
         monkeypatch.setattr(connections, "PAUSES_S", (0.0, 0.0))
         out = make_out()
         out.sink = replace(out.sink, dsn="host=127.0.0.1 port=1 dbname=postgres user=tester")

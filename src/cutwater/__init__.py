@@ -5,7 +5,8 @@ exactly-once on Structured Streaming, and explain a run with failures by one wit
 
 The layers, each depending only on those above it::
 
-    errors times events trace jsonable annotations codec schema ordering vectors   leaves
+    errors endings extras times events trace jsonable annotations codec round_trip schema ordering
+    vectors _lazy _version   leaves
     progress/      could-result-in, frontiers, and who holds them; pure
     operators/     pure operators (initial, step, finish) and their composition
     flow/          the definition: builder, validation, fusing into segments, drawing

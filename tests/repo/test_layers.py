@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib.util import resolve_name
 
 import pytest
-from support.repo.package import MODULES
+from support.repo.package import MODULES, ROOT
 
 LEAVES = (
     "errors endings extras times events jsonable trace annotations codec round_trip schema "
@@ -198,6 +198,15 @@ def test_no_package_is_crowded():
     packages = Counter(module.rpartition(".")[0] for module in modules)
     crowded = {package for package, count in packages.items() if count > 16}
     assert crowded == {"cutwater.operators"}
+
+
+def test_the_tour_and_the_package_list_every_layer():
+    tour = (ROOT / "docs" / "architecture.md").read_text()
+    for text in (tour, ast.get_docstring(ast.parse(MODULES["cutwater"].read_text())) or ""):
+        assert LAYERS.keys() - set(re.findall(r"\w+", text)) == set()
+    entrances = {m.removeprefix("cutwater.") for m in MODULES if m.startswith("cutwater.spark.")}
+    named = set(re.findall(r"`(spark\.\w+)`", tour))
+    assert {name for name in entrances if name.count(".") == 1} - named == set()
 
 
 def test_every_package_says_what_it_is_for():

@@ -25,7 +25,7 @@ checkpoint = typer.Typer(
     "Example:  cutwater checkpoint show state",
 )
 
-_Place = Annotated[
+_Checkpoint = Annotated[
     Path,
     typer.Argument(metavar="checkpoint", help="The checkpoint folder of a run"),
 ]
@@ -33,12 +33,12 @@ _AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON"
 
 
 @checkpoint.command()
-def show(place: _Place, as_json: _AsJson = False) -> None:
+def show(checkpoint: _Checkpoint, as_json: _AsJson = False) -> None:
     """Show the flow, progress and partitions of a checkpoint.
 
     Example:  cutwater checkpoint show state
     """
-    found = spark_package().describe(place)
+    found = spark_package().describe(checkpoint)
     if as_json:
         print_json(found)
     else:
@@ -47,7 +47,7 @@ def show(place: _Place, as_json: _AsJson = False) -> None:
 
 @checkpoint.command()
 def verify(
-    place: _Place,
+    checkpoint: _Checkpoint,
     sink: Annotated[
         list[str] | None,
         typer.Option(help="NAME=FOLDER of a sink whose ledger is checked too; once for each"),
@@ -62,21 +62,21 @@ def verify(
     """
     spark = spark_package()
     folders = {name: spark.folder(path) for name, path in pairs("--sink", sink or []).items()}
-    with live(f"verifying {place}"):
-        found = spark.verify(place, folders)
+    with live(f"verifying {checkpoint}"):
+        found = spark.verify(checkpoint, folders)
     if as_json:
         print_json(found)
     else:
         for problem in found.problems:
             _print(str(problem))
         verdict = many(len(found.problems), "problem") if found.problems else "intact"
-        _print(f"{found.flow or place}: {many(found.files, 'file')} checked; {verdict}")
+        _print(f"{found.flow or checkpoint}: {many(found.files, 'file')} checked; {verdict}")
     raise typer.Exit(1 if found.problems else 0)
 
 
 @checkpoint.command()
 def rescale(
-    place: _Place,
+    checkpoint: _Checkpoint,
     partitions: Annotated[int, typer.Option(help="1, 2, 4, 8 or 16: a divisor of the buckets")],
     master: Annotated[str, typer.Option(help="Where Spark runs")] = "local[*]",
     as_json: _AsJson = False,
@@ -86,8 +86,8 @@ def rescale(
     Example:  cutwater checkpoint rescale state --partitions 8
     """
     spark = spark_package()
-    with live(f"{place}: moving its state to {partitions} partitions"):
-        done = spark.rescale(place, partitions, master=master, notify=_notify)
+    with live(f"{checkpoint}: moving its state to {partitions} partitions"):
+        done = spark.rescale(checkpoint, partitions, master=master, notify=_notify)
     if as_json:
         print_json(done)
     else:

@@ -124,8 +124,8 @@ def _run_among(steps: Sequence[s.Step]) -> _Run:
         states: dict[bytes, Any],
         outputs: list[Sequence[Any]],
     ) -> None:
-        place = steps.index(step)
-        before, after = by_value(steps[:place]), by_value(steps[place + 1 :])
+        index = steps.index(step)
+        before, after = by_value(steps[:index]), by_value(steps[index + 1 :])
         fresh = fresh_copies(step.task.initial)
         call = named(step, lambda state, value: check_result(step.task.f(state, value), step.name))
         for key, value in zip(keys, values, strict=True):

@@ -94,11 +94,11 @@ def laid() -> Trap | None:
     return Trap(trap["point"], Path(trap["folder"]), trap["start"])
 
 
-def at(point: str, place: int) -> None:
+def at(point: str, number: int) -> None:
     """Hang here, if the trap is for this point and has not been sprung."""
     if os.environ.get(VARIABLE):
         trap = laid()
-        if trap and trap.point == point and place >= trap.start:
+        if trap and trap.point == point and number >= trap.start:
             trap.hang()
 
 

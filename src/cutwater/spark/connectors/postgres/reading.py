@@ -166,14 +166,14 @@ class RowsPlanner(Planner):
 
     def _chunks(self, found: list[tuple[int, list[Any], bool, int]]) -> list[Chunk]:
         """Chunks from the positions of some rows: of the first row of each chunk, and the last."""
-        last, place, is_read, horizon = found[-1]
+        last, position, is_read, horizon = found[-1]
         rows = last + is_read
         if not is_read:  # one row more than an epoch reads: the next begins there
-            end = place
+            end = position
         elif self._source.transaction:
             end = [min(horizon, self._until[0]) if self._until else horizon, None]
         else:
-            end = [0, place[1] + 1]
+            end = [0, position[1] + 1]
         begins = [(n, at) for n, at, _, _ in found if n % _ROWS_PER_CHUNK == 0 and n < rows]
         ends = [*begins[1:], (rows, end)]
         about = {"table": str(self._source.name)}

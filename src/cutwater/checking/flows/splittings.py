@@ -2,6 +2,7 @@
 
 The events of one key keep their order, and only the last of them are removed: a key always receives
 a prefix of what it received in a run.
+Not by hypothesis: `check` runs without it, and the seed of a report must give these splits again.
 """
 
 from __future__ import annotations

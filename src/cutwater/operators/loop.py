@@ -135,7 +135,7 @@ def loop(body: Body) -> Operator:
     >>> from cutwater.operators.compose import compose
     >>> from cutwater.operators.map_values import map_values
     >>> halve = compose(map_values(lambda time, n: [n // 2] if n > 1 else []), flatten())
-    >>> op = loop(Body((Node(halve),), again=0, out=0, title="'halve'"))
+    >>> op = loop(Body((LoopNode(halve),), again=0, out=0, title="'halve'"))
     >>> state, _ = op.step(op.start_for(None), Data(5, 8))
     >>> op.barrier(state)[1]
     [Data(time=5, value=4), Data(time=5, value=2), Data(time=5, value=1)]

@@ -156,8 +156,8 @@ def _exchange(segment: Segment, number: int, steps: Sequence[s.Step]) -> str:
 def _type_text(tp: Any) -> str:
     """A type as text, without module names; empty if unknown.
 
-    >>> _type_text(tuple[tuple[int, Group], ...]), _type_text(Group | None), _type_text(Any)
-    ('tuple[tuple[int, Group], ...]', 'Group | None', '')
+    >>> _type_text(tuple[tuple[int, StepGroup], ...]), _type_text(StepGroup | None), _type_text(Any)
+    ('tuple[tuple[int, StepGroup], ...]', 'StepGroup | None', '')
     """
     return "" if tp is Any else _short(tp)
 

@@ -138,7 +138,7 @@ def test_checkpoint(cli, tmp_path, verb, more):
 
 def test_a_terminal_gets_the_codes_of_rich_and_no_others(monkeypatch, capsys):
     console = screen._Screen(force_terminal=True, color_system="standard", width=200)
-    monkeypatch.setattr(screen, "output", console)
+    monkeypatch.setattr(screen, "stdout", console)
     console.print(HOSTILE, style="red", markup=False)
     screen.table(["name"], [[HOSTILE]])
     shown = capsys.readouterr().out

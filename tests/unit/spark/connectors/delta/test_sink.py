@@ -409,13 +409,13 @@ def test_a_table_that_is_gone_is_a_sentence(table):
 
 
 def test_settings_that_cannot_work():
-    def codes(**settings):
+    def refusals(**settings):
         return codes(Delta("s3://bucket/table", **settings).problems("means", Mean))
 
-    assert codes() == []
-    assert codes(compact_every=-1, keep_hours=-1) == ["negative-setting"] * 2
-    assert codes(storage_options={"AWS_REGION": "here"}) == []
-    assert codes(storage_options={"aws_secret_access_key": "hush"}) == ["secret-in-a-setting"]
+    assert refusals() == []
+    assert refusals(compact_every=-1, keep_hours=-1) == ["negative-setting"] * 2
+    assert refusals(storage_options={"AWS_REGION": "here"}) == []
+    assert refusals(storage_options={"aws_secret_access_key": "hush"}) == ["secret-in-a-setting"]
 
 
 @pytest.mark.parametrize("path", ["s3:/bucket/t", "ftp://host/t", "file:///t", "s3n://b/t"])
@@ -423,7 +423,7 @@ def test_an_address_that_is_no_store_is_refused_and_becomes_no_folder(tmp_path, 
     monkeypatch.chdir(tmp_path)
     table = Delta(path)
     assert not table.is_local
-    assert codes(table.problems("means", Mean)) == ["unknown-store"]
+    assert refusals(table.problems("means", Mean)) == ["unknown-store"]
     with contextlib.suppress(CutwaterError):
         table.check("means", None, 0)
     assert list(tmp_path.iterdir()) == []

@@ -423,7 +423,7 @@ def test_an_address_that_is_no_store_is_refused_and_becomes_no_folder(tmp_path, 
     monkeypatch.chdir(tmp_path)
     table = Delta(path)
     assert not table.is_local
-    assert refusals(table.problems("means", Mean)) == ["unknown-store"]
+    assert codes(table.problems("means", Mean)) == ["unknown-store"]
     with contextlib.suppress(CutwaterError):
         table.check("means", None, 0)
     assert list(tmp_path.iterdir()) == []

@@ -154,7 +154,7 @@ CODES_OF_RICH = ["10:100:20", ":smile:", "[red]a[/red]", "[/]", "a\\", "\\[bold]
 
 @pytest.mark.parametrize("text", CODES_OF_RICH)
 def test_text_that_looks_like_markup_is_shown_as_it_is(capsys, text):
-    screen.output.print(text)
+    screen.stdout.print(text)
     screen.table([text], [[text]])
     with screen.live(text) as live:
         live.notify(text)

@@ -14,7 +14,7 @@ from cutwater.cli.targets import load_flow, load_inputs, spark_package
 from cutwater.flow import Flow
 from cutwater.flow.checked import noted_check
 from cutwater.flow.guarantees.engines import ENGINES
-from cutwater.flow.guarantees.settings import Setting, supposed_settings
+from cutwater.flow.guarantees.settings import Setting, assumed_settings
 from cutwater.flow.timely.cutting import loop_sentences
 from cutwater.report import guarantee_page
 from cutwater.report.guarantee_text import details, screens

@@ -61,7 +61,9 @@ def test_a_server_that_is_restarted_under_load_loses_and_doubles_nothing(make_ou
         enough.set()
         worker.join()
         expected = [epoch * 10 + i for epoch in finished for i in range(5)]
-        assert out.buckets() == dict.fromkeys(range(4), expected)
+        # A table has no order: rows may take the place of those that a crash of the server aborted.
+        found = {bucket: sorted(rows) for bucket, rows in out.buckets().items()}
+        assert found == dict.fromkeys(range(4), expected)
 
 
 def test_attempts_of_the_same_tasks_at_once_write_each_row_once(out):

@@ -22,7 +22,7 @@ class PostgresObserver:
         ``total`` or ``sales.total``; a name without a schema is in ``public``.
     order_by
         The column to sort by. Without it rows come in physical order, which is the order of
-        insertion as long as none is deleted or updated.
+        insertion as long as none is deleted, updated or rolled back.
     ledger_schema
         The schema of the ledger; default: that of the table.
     """

@@ -202,7 +202,7 @@ def of_real_time(message: str, task: CutwaterError | None = None) -> Callable[[]
         with tempfile.TemporaryDirectory() as folder:
             drive = drives.RealTimeDrive(
                 None,
-                SimpleNamespace(is_ending=False, generation=1),
+                SimpleNamespace(is_ending=False, generation=1, checkpoint=folder),
                 Checkpoint(Path(folder)),
                 claim_again=lambda: None,
                 on_progress=print,
@@ -213,7 +213,8 @@ def of_real_time(message: str, task: CutwaterError | None = None) -> Callable[[]
                 batch_s=60.0,
                 readers=1,
             )
-            drive._open, drive._run, drive._become_next = lambda: opening, ended, lambda: None
+            drive._open, drive._run = lambda: opening, ended
+            drive._claim_next = lambda is_ending: None
             drive.run("stopped")
 
     return fail

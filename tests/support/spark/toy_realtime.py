@@ -90,6 +90,40 @@ WAITING = object()
 """A follower has nothing to send; others have their turn."""
 
 
+class Writing:
+    """A snapshot that is being stored."""
+
+    def __init__(self, rng: random.Random, write: Callable[[], Any]) -> None:
+        self._random, self._write = rng, write
+        self._found: list[Any] = []
+
+    def done(self) -> bool:
+        if not self._found and self._random.random() < 0.5:
+            self.result()
+        return bool(self._found)
+
+    def result(self) -> Any:
+        if not self._found:
+            self._found.append(self._write())
+        return self._found[0]
+
+
+class SnapshotThread:
+    """The thread that stores snapshots, as slow as is drawn: at once, later, or never."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._random = rng
+        self._writing: Writing | None = None
+
+    def submit(self, write: Callable[..., Any], *arguments: Any) -> Writing:
+        self._writing = Writing(self._random, lambda: write(*arguments))
+        return self._writing
+
+    def shutdown(self) -> None:
+        if self._writing:
+            self._writing.done()
+
+
 def row_by_row(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Spark's shuffle takes the rows of a batch one by one, and may die between two of them."""
     for batch in batches:
@@ -171,6 +205,9 @@ class ToyRealTime:
             for level in range(opening.levels)
             for p in range(opening.partitions)
         }
+        for number, operator in enumerate(operators.values()):
+            seed = f"{self.batch} {number}"
+            operator._thread = SnapshotThread(random.Random(seed))  # type: ignore[assignment]
         reading: dict[int, Any] = {
             task._number: row_by_row(task.rows(lambda: is_over)) for task in readers
         } | {task._number: following(task, lambda: is_over) for task in followers}

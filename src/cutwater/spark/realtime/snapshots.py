@@ -119,15 +119,22 @@ class TaskSnapshots:
         return sorted(found for found in (Stored.of(path.name) for path in paths) if found)
 
     def drop_after(self, tick: int) -> None:
-        """Remove what is newer than a tick: it is void (rule 5)."""
+        """Remove what is newer than a tick: it is void (rule 5).
+
+        Durably, snapshots first: after a power loss removed files may be back one by one, and a
+        snapshot that is back without the rows that are published with it would lose them.
+        """
         for each in self.stored():
-            if each.tick > tick:
-                (self.folder / each.name).unlink()
-            elif each.through > tick:
+            if each.tick <= tick < each.through:
                 self._rename(each, replace(each, through=tick))
-        for path in self.side_output_files():
-            if side_output_tick(path) > tick:
-                path.unlink()
+        self._remove([self.folder / each.name for each in self.stored() if each.tick > tick])
+        self._remove([p for p in self.side_output_files() if side_output_tick(p) > tick])
+
+    def _remove(self, paths: list[Path]) -> None:
+        for path in paths:
+            path.unlink()
+        if paths:
+            sync_folder(self.folder)
 
     def side_output_files(self) -> list[Path]:
         """The files of rows that wait to be published."""
@@ -147,10 +154,15 @@ class TaskSnapshots:
         return state
 
     def store(self, tick: int, changes: Changes, *, is_full: bool) -> None:
-        """Store the state at a tick, durably: all of it, or what changed since the last one."""
+        """Store the state at a tick, durably: all of it, or what changed since the last one.
+
+        An unchanged state lasts from the file before to this tick, unless rows wait to be published
+        with this one: a start at a tick in between would neither have them nor make them again.
+        """
         make_folder(self.folder)
         found = self.stored()
-        if not changes and found and not is_full:
+        has_rows = (self.folder / f"{tick}{SIDE_OUTPUT_SUFFIX}").exists()
+        if not changes and found and not is_full and not has_rows:
             self._rename(found[-1], replace(found[-1], through=tick))
             return
         after = None if is_full else found[-1].tick if found else _NOTHING

@@ -11,10 +11,11 @@ from support.spark.toy_realtime import MemorySink
 
 from cutwater.spark import read_state
 from cutwater.spark.connectors.base.side_outputs import late_events_sink
-from cutwater.spark.realtime import memory_store
+from cutwater.spark.realtime import memory_store, snapshots
 from cutwater.spark.realtime.memory_store import LevelMemory
 from cutwater.spark.realtime.opening import newest_opening
 from cutwater.spark.realtime.reports import TickReports
+from cutwater.spark.realtime.side_outputs import store_side_outputs
 from cutwater.spark.realtime.snapshots import Snapshots, TaskSnapshots
 
 
@@ -133,3 +134,33 @@ def test_files_are_copied_while_their_task_replaces_them(tmp_path, monkeypatch):
         copy = mine.copied_to(tmp_path / "new")
     assert copy.common() == 8
     assert copy.of(0, 0).load() == {1: {1: b"c"}}
+
+
+def test_no_state_before_a_tick_counts_without_the_rows_that_wait_for_it(tmp_path):
+    """A late event changes no state. Another task is at tick 15, where a start may resume."""
+    task, other = TaskSnapshots(tmp_path / "0.0"), TaskSnapshots(tmp_path / "0.1")
+    task.store(10, {0: {1: b"state"}}, is_full=True)
+    store_side_outputs(task.folder, 20, [(0, 0, b"came late at tick 12")])
+    task.store(20, {}, is_full=False)
+    for tick in (10, 15):
+        other.store(tick, {0: {1: b"state"}}, is_full=True)
+    assert Snapshots(tmp_path, 1, 2).common() == 10
+    other.store(20, {}, is_full=False)
+    assert Snapshots(tmp_path, 1, 2).common() == 20
+
+
+def test_what_is_void_is_gone_for_good_snapshots_first(tmp_path, monkeypatch):
+    """A removed snapshot that a power loss brings back must not be there without its rows."""
+    task = TaskSnapshots(tmp_path)
+    for tick in (10, 20):
+        store_side_outputs(tmp_path, tick, [(0, 0, b"late")])
+        task.store(tick, {0: {1: b"state"}}, is_full=False)
+    durable = []
+    monkeypatch.setattr(
+        snapshots,
+        "sync_folder",
+        lambda _: durable.append({path.name for path in tmp_path.iterdir()}),
+    )
+    task.drop_after(10)
+    kept = {"10-10.-1.delta", "10.side-output"}
+    assert durable == [kept | {"20.side-output"}, kept]

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 MIB = 1 << 20
 WORKER_LIMIT = 600 * MIB
 """What a worker takes at most whose epoch has one key, by docs/operations.md."""
-SMALL_HEAP = '[spark]\n"spark.driver.memory" = "460m"\n'
+SMALL_HEAP = '[spark]\n"spark.driver.memory" = "480m"\n'
 """About the least with which Spark starts."""
 
 

@@ -19,7 +19,7 @@ from cutwater.errors import (
 )
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.checkpoint.verify import verify_checkpoint
-from cutwater.spark.embedded.jvm import is_out_of_memory, out_of_memory
+from cutwater.spark.embedded.jvm import is_out_of_memory, out_of_memory, ran_out_of_memory
 
 __all__ = ["cause_of", "sentence_of"]
 
@@ -30,14 +30,19 @@ _AROUND = re.compile(
 )
 """What Spark puts before a failure on the way to the driver, and advice on its own settings."""
 
+_IS_STOPPING = '"org.apache.spark.SparkContext.dagScheduler()" is null'
+"""What a query meets while Spark stops since a task ran out of memory."""
+
 
 def sentence_of(error: StreamingQueryException, checkpoint: Checkpoint) -> CutwaterError:
     """The error that ended the query: Cutwater's own if there is one, else Spark's, explained."""
     ours = extract(str(error))
     if ours is not None:
         return ours
-    if is_out_of_memory(str(error)):
-        return ResourceError(out_of_memory(checkpoint.root / "scratch"))
+    scratch = checkpoint.root / "scratch"
+    has_no_memory = _IS_STOPPING in str(error) and ran_out_of_memory(scratch)
+    if has_no_memory or is_out_of_memory(str(error)):
+        return ResourceError(out_of_memory(scratch))
     failed = _failure_of_the_system(str(error), checkpoint)
     if failed:  # first: a failed write does not mean that the checkpoint is damaged
         return failed
@@ -48,7 +53,7 @@ def sentence_of(error: StreamingQueryException, checkpoint: Checkpoint) -> Cutwa
         Problem(
             "spark-failed",
             f"Spark ended the run: {cause_of(str(error))}",
-            f"see {checkpoint.root / 'scratch' / 'spark.log'}, or run with --debug",
+            f"see {scratch / 'spark.log'}, or run with --debug",
         )
     )
 

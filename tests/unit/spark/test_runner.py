@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 from pyspark.errors import StreamingQueryException
+from support.fuzz.checkpoints import make_checkpoint
 
 import cutwater as cw
 from cutwater import spark as cutwater_spark
@@ -184,6 +185,33 @@ def test_what_ends_a_run_is_its_own_failure_or_the_users(tmp_path, raised, seen)
     failed = StreamingQueryException(f"x {embed(raised)} y")
     error = sentence_of(failed, Checkpoint(tmp_path))
     assert (type(error), error.problems) == (seen, raised.problems)
+
+
+STOPPING = (
+    'java.lang.NullPointerException: Cannot invoke "org.apache.spark.scheduler.DAGScheduler.'
+    'cleanupQueryJobs(long)" because the return value of '
+    '"org.apache.spark.SparkContext.dagScheduler()" is null'
+)
+
+
+@pytest.mark.parametrize(
+    ("logged", "code"),
+    [
+        ("ERROR Executor: Exception in task 0.0\n", "spark-failed"),
+        ("org.apache.arrow.memory.OutOfMemoryException: no buffer\n", "jvm-out-of-memory"),
+    ],
+)
+def test_a_query_that_ends_as_spark_stops_names_the_memory_that_spark_lacked(
+    tmp_path, logged, code
+):
+    """Spark stops once a task ran out of memory; the query may fail first, by what is missing."""
+    checkpoint = make_checkpoint(tmp_path).checkpoint
+    (checkpoint.root / "scratch").mkdir(exist_ok=True)
+    (checkpoint.root / "scratch" / "spark.log").write_text(logged)
+    found = sentence_of(StreamingQueryException(STOPPING), checkpoint)
+    assert [problem.code for problem in found.problems] == [code]
+    other = sentence_of(StreamingQueryException("KeyError: x"), checkpoint)
+    assert [problem.code for problem in other.problems] == ["spark-failed"]
 
 
 def test_a_dataframe_cannot_wait_for_a_loop():

@@ -22,6 +22,7 @@ __all__ = [
     "kill_own",
     "out_of_memory",
     "own",
+    "ran_out_of_memory",
     "set_fork_server",
     "set_own",
 ]
@@ -131,6 +132,11 @@ def death_at_start(process: subprocess.Popen[bytes], scratch: Path, begin: int) 
 def is_out_of_memory(message: str) -> bool:
     """Does an error or a log say that heap or buffers were exhausted?"""
     return any(error in message for error in _OUT_OF_MEMORY)
+
+
+def ran_out_of_memory(scratch: Path) -> bool:
+    """Does the end of Spark's log say so?"""
+    return is_out_of_memory(_tail(scratch / "spark.log"))
 
 
 def out_of_memory(scratch: Path) -> Problem:

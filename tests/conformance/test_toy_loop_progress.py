@@ -243,7 +243,8 @@ def test_a_run_says_how_its_loop_iterates_before_it_starts(tmp_path, plan, how):
 def test_a_run_on_a_dataframe_says_why_its_loop_has_no_log(tmp_path):
     sources = {"steps": Frame(None)}
     job = Job(descending(), sources, {}, "", 1, 16, str(tmp_path))
-    assert list(runner._foreword(runner._Engine(False, 1), job, {}, False)) == [
+    _engine, *messages = runner._foreword(runner._Engine(False, 1), job, {}, False)
+    assert messages == [
         "loop 'descend': all iterations in one epoch, in one bucket: 'steps' is a DataFrame, which "
         "cannot be held back while the loop iterates"
     ]

@@ -94,7 +94,7 @@ def test_all_of_a_bucket_at_once():
         v.Mean("b", 3.0),
         v.Mean("a", 2.0),
     ]
-    assert (outcome.rows, outcome.gone) == (None, None)
+    assert (outcome.rows, outcome.deleted) == (None, None)
 
 
 @pytest.mark.parametrize(

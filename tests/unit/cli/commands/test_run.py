@@ -36,6 +36,10 @@ def rows(folder):
     return [json.loads(line) for part in parts for line in part.read_text().splitlines()]
 
 
+ENGINE = (
+    'engine: micro-batch (mode = "microbatch"): rows are released with their epoch, or before its '
+    "end if a sink says so\n"
+)
 GUARANTEE = (
     "sums: exactly-once: `items` is replayable, `total` is taken to be deterministic (not checked: "
     "cutwater check TARGET), `sums` publishes an epoch by renaming a directory (provided files "
@@ -48,11 +52,11 @@ def test_a_run_and_the_next(run, place):
     put(place, A)
     done = run()
     assert done.code == 0
-    assert done.err == "totals: starting\nsums: exactly-once\n"
+    assert done.err == f"totals: starting\n{ENGINE}sums: exactly-once\n"
     assert done.out.splitlines()[0] == "totals: 1 epoch in run 1 of this checkpoint"
     put(place, B, name="b.jsonl")
     done = run("--json", "--explain")
-    assert (done.code, done.err) == (0, "totals: starting\n" + GUARANTEE)
+    assert (done.code, done.err) == (0, "totals: starting\n" + ENGINE + GUARANTEE)
     result = json.loads(done.out)
     assert result["guarantees"]["sums"]["kind"] == "exactly-once"
     assert not result["is_stopped"]
@@ -157,8 +161,9 @@ def test_a_file_says_what_to_run_and_a_log_what_was_done(server, place):
     assert done.code == 0, done.err
     assert rows(place / "out") == [A]
     events = [json.loads(line) for line in (place / "run.jsonl").read_text().splitlines()]
-    assert [one["event"] for one in events] == ["started", "notice", "epoch", "finished"]
-    assert events[2]["rows"] == {"sums": 1}
+    kinds = ["started", "notice", "notice", "epoch", "finished"]
+    assert [one["event"] for one in events] == kinds
+    assert events[3]["rows"] == {"sums": 1}
 
 
 def test_an_unknown_master_is_a_sentence(run, place):
@@ -181,7 +186,7 @@ def test_modules_beside_the_flow_and_odd_names(run, place, write):
     put(place, A, B)
     done = run("--explain", target="my job.py:flow")
     assert done.code == 0
-    assert done.err == "[red] [bold]: starting\n" + GUARANTEE
+    assert done.err == "[red] [bold]: starting\n" + ENGINE + GUARANTEE
     assert done.out.startswith("[red] [bold]: 1 epoch in run 1")
     assert rows(place / "out") == [A, {"name": "a", "size": 4}]
 

@@ -64,8 +64,8 @@ def _failure_of_the_system(text: str, checkpoint: Checkpoint) -> CutwaterError |
     if not found and os.statvfs(checkpoint.root).f_bavail:
         return None
     number = found[0] if found else errno.ENOSPC
-    said = cause_of(text) if found else os.strerror(number)
-    return of_machine(OSError(number, said, str(checkpoint.root)))
+    message = cause_of(text) if found else os.strerror(number)
+    return of_machine(OSError(number, message, str(checkpoint.root)))
 
 
 def cause_of(text: str) -> str:
